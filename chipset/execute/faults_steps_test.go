@@ -3,6 +3,9 @@ package execute
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -40,6 +44,32 @@ func lying(t *testing.T, r *rig.Rig, dirs ...state.Path) string {
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+// content is what lies below a folder: folders, files with what they hold, links with where they lead.
+func content(t *testing.T, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		text := []byte(d.Type().String())
+		switch {
+		case d.Type().IsRegular():
+			text, err = os.ReadFile(path)
+		case d.Type()&fs.ModeSymlink != 0:
+			var to string
+			to, err = os.Readlink(path)
+			text = []byte(to)
+		}
+		fmt.Fprintf(&out, "%s: %s\n", path, text)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return out.String()
 }
 
 // inForce are the pauses that hold something back, and the beads that wait for them.
@@ -90,6 +120,45 @@ func TestCallsFailInPolecatSteps(t *testing.T) {
 			},
 			stands: func(k *kennel, _ hook.WorkItem) string { return lying(k.t, k.rig, state.RunDir.Join("prompts")) },
 		},
+		"a worktree is furnished": {
+			within: "/execute/furnish",
+			do: func(k *kennel, p *Polecat, _ hook.WorkItem) (any, error) {
+				for _, name := range []string{".env", "conf/sub/a", "deps/lib"} {
+					k.write(name, name)
+				}
+				_ = os.Symlink("a", filepath.Join(k.dir, "conf/sub/link"))
+				site := &Site{Rig: p.Rig, ID: alpha, Dir: p.Rig.Worktree(alpha), Jobs: p.jobs, Say: p.Say}
+				site.Rig.Def.Worktree = definition.Worktree{Copy: []string{".env", "conf"}, Link: []string{"deps"}, Timeout: time.Minute}
+				if err := site.Furnish(k.t.Context()); err != nil {
+					return nil, err
+				}
+				_, err := site.wantedSetup()
+				return nil, err
+			},
+			stands: func(k *kennel, _ hook.WorkItem) string { return content(k.t, k.rig.Worktree(alpha)) },
+		},
+		"a test is described": {
+			within: "/execute/s",
+			do: func(k *kennel, p *Polecat, _ hook.WorkItem) (any, error) {
+				site := &Site{Rig: p.Rig, ID: alpha, Dir: p.Rig.Worktree(alpha), Jobs: p.jobs, Say: p.Say}
+				site.Rig.Def.Network.Restricted = true
+				spec, err := site.spec(command{session: "ses-1", argv: []string{"true"}, log: state.LogDir.Join("x.log"), record: testRecords.Join("x.json")})
+				return fmt.Sprint(spec.Argv, spec.Sandbox != nil), err
+			},
+			stands: func(k *kennel, _ hook.WorkItem) string { return "" },
+		},
+		"a client gets a home": {
+			within: "/execute/sandbox_home",
+			do: func(k *kennel, _ *Polecat, _ hook.WorkItem) (any, error) {
+				for _, name := range []string{".claude/settings.json", ".claude/projects/a", ".claude/.claude.json"} {
+					k.write("home/"+name, name)
+				}
+				client := clients.Named("claude")
+				c := confined{home: filepath.Join(k.dir, "home"), lookup: func(string) string { return "" }, client: &client, stand: filepath.Join(k.dir, "stand")}
+				return c.makeStand()
+			},
+			stands: func(k *kennel, _ hook.WorkItem) string { return content(k.t, filepath.Join(k.dir, "stand")) },
+		},
 		"a bead has to wait": {
 			within: "/execute/pauses",
 			do: func(k *kennel, p *Polecat, item hook.WorkItem) (any, error) {
@@ -113,6 +182,7 @@ func TestCallsFailInPolecatSteps(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			k := newKennel(t, "")
 			k.dead()
 			item := *k.hook().WorkItem

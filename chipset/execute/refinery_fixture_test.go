@@ -41,7 +41,7 @@ const patience = time.Minute
 // line or more of YAML, or none at all for "".
 func newMill(t testing.TB, merge string) *mill {
 	t.Helper()
-	m := &mill{TB: t, ctx: t.Context(), from: "main", dir: filepath.Join(t.TempDir(), "repo"), now: time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC)}
+	m := &mill{TB: t, ctx: t.Context(), from: "main", dir: filepath.Join(gittest.Dir(t), "repo"), now: time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC)}
 	m.must(os.MkdirAll(m.dir, 0o755))
 	m.git(m.dir, "init", "-q", "-b", "main")
 	m.git(m.dir, "config", "user.name", "Person")
@@ -107,7 +107,7 @@ func (m *mill) submit(files ...string) mergequeue.Request {
 	a := state.NewAssignmentID()
 	base := m.git(m.dir, "rev-parse", m.from)
 	branch := bead.BranchFor(b.ID, 1)
-	work := filepath.Join(m.TempDir(), "work")
+	work := filepath.Join(filepath.Dir(m.dir), fmt.Sprintf("work-%d", m.n))
 	m.git(m.dir, "worktree", "add", "-q", "-b", branch, work, base)
 	for i := 0; i+1 < len(files); i += 2 {
 		m.write(work, files[i], files[i+1])

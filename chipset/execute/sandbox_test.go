@@ -6,9 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/process/proxy"
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
+	"github.com/gastown-chipset/chipset/state/permission"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -106,5 +110,38 @@ git add -A && git commit -qm report && git log -1 --format=%s > committed.txt`)
 		if got != want {
 			t.Errorf("%s: %q, not %q", name, got, want)
 		}
+	}
+}
+
+// The person is asked about each host that a command was refused, and told whose command it was.
+func TestHostsAreAskedFor(t *testing.T) {
+	t.Parallel()
+	k := newKennel(t, "")
+	k.dead()
+	visits := []proxy.Visit{{Host: "a.example", Refused: 2}, {Host: "b.example", Refused: 1}, {Host: "c.example"}}
+	w := &worker{assignment: "as-1", bead: "tt-abc12", session: deadSession, talk: newTalk(clients.Of(agentcli.Preset{Command: []string{"sh"}}))}
+	k.p.describeExit(t.Context(), w, process.Exit{PID: 1, Done: true, Hosts: visits})
+	if told := k.story("warning"); !slices.Equal(told, []string{"network.allow does not name a.example, b.example"}) {
+		t.Errorf("told %q", told)
+	}
+	rules, _, err := k.rig.Permissions.All()
+	k.fail(err)
+	if len(rules) != 2 || rules[0].Reason != "the worker of tt-abc12" {
+		t.Errorf("asked are %+v", rules)
+	}
+	k.spoilt(permission.Dir, func() {
+		refused, err := askForHosts(t.Context(), k.rig, alpha, "a test", process.Exit{Hosts: visits})
+		if err == nil || len(refused) != 2 {
+			t.Errorf("%v, %v", refused, err)
+		}
+		k.p.describeExit(t.Context(), w, process.Exit{PID: 1, Done: true, Hosts: visits})
+	})
+	if last := k.said[len(k.said)-1]; !strings.HasPrefix(last, string(alpha)+": can't record the refused hosts: ") {
+		t.Errorf("said %q", last)
+	}
+	// Who has had a session in hand and left it was not the worker: nothing counts of how it ended.
+	k.p.describeExit(t.Context(), w, process.Exit{PID: 1, Done: true, Code: 3, Attended: true})
+	if !w.exit.Lost || !w.exit.Attended || w.exit.Code != 0 {
+		t.Errorf("%+v", w.exit)
 	}
 }

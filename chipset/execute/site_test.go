@@ -3,12 +3,16 @@ package execute
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/roles/refinery"
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -67,5 +71,66 @@ func TestTreeFiles(t *testing.T) {
 	}
 	if !files.has("link") || files.has("gone") {
 		t.Error("has looks behind links, or sees what is not there")
+	}
+}
+
+// The test of a site comes to its end here, or can't run; where there is none the definition says whether that may be.
+func TestSiteTest(t *testing.T) {
+	t.Parallel()
+	k := newKennel(t, "")
+	gittest.Write(t, k.dir, ".chipset/worktrees/polecat-alpha/x", "")
+	s := &Site{Rig: k.rig, ID: alpha, Dir: k.rig.Worktree(alpha), Jobs: k.p.jobs, Say: k.say}
+	for _, c := range []struct {
+		line    string
+		defined bool
+		want    refinery.Result
+	}{
+		{"true", true, refinery.Result{Kind: refinery.Green}},
+		{"sh -c 'echo why; exit 3'", true, refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailTests, Text: "sh -c 'echo why; exit 3': exit status 3\n\nwhy"}},
+		{"", true, refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: noTestCommand}},
+		{"", false, refinery.Result{Kind: refinery.Green, Untested: true}},
+		{"\"", true, refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: "\": "}},
+	} {
+		k.rig.Def.Merge.Test, k.rig.Def.MergeDefined = definition.Command{Line: c.line}, c.defined
+		got, err := s.Test(t.Context())
+		k.fail(err)
+		if c.line == "\"" && strings.HasPrefix(got.Text, c.want.Text) {
+			got.Text = c.want.Text
+		}
+		if got != c.want {
+			t.Errorf("%q: %+v, want %+v", c.line, got, c.want)
+		}
+	}
+	k.rig.Def.Merge.Test.Line = "true"
+	k.spoilt(state.LogDir, func() {
+		if got, err := s.Test(t.Context()); err == nil {
+			t.Errorf("without a log: %+v", got)
+		}
+	})
+}
+
+// Of a log the end is told that was written since, and only if it is a file.
+func TestOutputTail(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	long := strings.Repeat("0123456789abcde\n", 2<<10) // 32 KiB
+	gittest.Write(t, dir, "log", "earlier\n"+long+"last \x1b[1m\xff\n")
+	if err := unix.Mkfifo(at("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		from int64
+		want string
+	}{{"log", int64(len("earlier\n" + long)), "last [1m?"}, {"log", 0, strings.Repeat("0123456789abcde\n", tailLines-1) + "last [1m?"}, {"log", 1 << 20, ""}, {"none", 0, ""}} {
+		if got := outputTail(at(c.name), c.from); got != c.want {
+			t.Errorf("%s from %d: %q", c.name, c.from, got)
+		}
+	}
+	if got := lastLines(strings.Repeat("x", 3<<10)+"y", 1); got != "…"+strings.Repeat("x", 3<<10-1)+"y" {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := lastLines(strings.Repeat("x", 3<<10), 1); strings.HasPrefix(got, "…") {
+		t.Error("what is not too long is cut")
 	}
 }
