@@ -138,7 +138,7 @@ func TestCallsFailInPolecatSteps(t *testing.T) {
 			stands: func(k *kennel, _ hook.WorkItem) string { return content(k.t, k.rig.Worktree(alpha)) },
 		},
 		"a test is described": {
-			within: "/execute/s",
+			within: "/chipset/execute/s",
 			do: func(k *kennel, p *Polecat, _ hook.WorkItem) (any, error) {
 				site := &Site{Rig: p.Rig, ID: alpha, Dir: p.Rig.Worktree(alpha), Jobs: p.jobs, Say: p.Say}
 				site.Rig.Def.Network.Restricted = true
@@ -263,10 +263,13 @@ func TestCallsFailInBudgets(t *testing.T) {
 		_, err := p.Exceed(pause.Used{Tokens: 1000}, "used up", nil, state.At(h.at), state.At(h.at))
 		return err
 	}))
-	begin := h.at
+	begin, dir := h.at, h.rig.Dir
 	refusals := &gittest.Refusals{Within: "/execute/budgets"}
-	refusals.Sweep(t, gittest.Play{World: h.rig.Dir, Do: func() (any, error) {
+	refusals.Sweep(t, gittest.Play{World: dir, Do: func() (_ any, err error) {
 		h.at = begin
+		if h.rig, err = rig.Open(t.Context(), dir, h.clock); err != nil {
+			return nil, err
+		}
 		m := NewMayor(Agent{Rig: h.rig, ID: "mayor", Session: state.NewSessionID(), Say: func(string, ...any) {}})
 		beads, err := h.rig.Beads.Since(state.Cursor{})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,12 @@ func TestClientProgress(t *testing.T) {
 		if e.Type == "worker.totals" {
 			totals = append(totals, e)
 		}
+	}
+	if started := k.story("worker.started"); len(started) != 1 || !strings.HasPrefix(started[0], "actor: ") || !slices.Contains(k.said, fmt.Sprintf("%s: working on %s: a task", alpha, rec.BeadID)) {
+		t.Errorf("started: %q; said %q", started, k.said)
+	}
+	if exited := k.story("worker.exited"); !slices.Equal(exited, []string{"exit code 0"}) {
+		t.Errorf("exited: %q", exited)
 	}
 	if len(totals) != 1 || totals[0].Text != "claude: 1 turn, 1 tool call, 2.0k tokens, $0.50" || len(totals[0].Extra["totals"]) == 0 {
 		t.Errorf("the story says %+v", totals)

@@ -248,3 +248,43 @@ func TestRescueWorktree(t *testing.T) {
 		t.Errorf("saved %q", files)
 	}
 }
+
+// A notice names the request, its bead and what became of it, and its ID tells each end of it from the next.
+func TestRefineryNotice(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, `test: "true"`)
+	q := mergequeue.Request{ID: "mr-1", BeadID: "gt-abc12", AssignmentID: "as-1", AgentID: "polecat-alpha", SourceBranch: "polecat/gt-abc12", TargetBranch: "main", Attempts: 2,
+		Status: mergequeue.Merged, Candidate: "c0ffee", MergedSHA: "c0ffee", Onto: "0ff"}
+	log := m.rig.Tree.Abs(state.LogDir.Join("test-mr-1-2.log"))
+	for name, c := range map[string]struct {
+		change func(q *mergequeue.Request)
+		want   mail.Message
+	}{
+		"merged":      {func(*mergequeue.Request) {}, mail.Message{ID: "mr-1:merged", Subject: "gt-abc12 merged: " + q.Landed(), Body: "mr-1 of polecat-alpha landed on main as c0ffee.\n"}},
+		"held before": {func(q *mergequeue.Request) { q.Candidate = q.Onto }, mail.Message{ID: "mr-1:merged", Body: "Nothing of mr-1 of polecat-alpha was left to land: "}},
+		"conflict": {func(q *mergequeue.Request) {
+			q.Status, q.Failure, q.Reason = mergequeue.Conflicted, mergequeue.FailConflict, "conflict in x\nmore"
+		},
+			mail.Message{ID: "mr-1:conflicted:2", Priority: mail.Urgent, Subject: "gt-abc12 did not land (conflict): conflict in x",
+				Body: "mr-1 of polecat-alpha (branch polecat/gt-abc12) did not land on main: conflict.\n\nconflict in x\nmore\n"}},
+		"tests": {func(q *mergequeue.Request) {
+			q.Status, q.Failure, q.Reason = mergequeue.Conflicted, mergequeue.FailTests, "red"
+		},
+			mail.Message{ID: "mr-1:conflicted:2", Priority: mail.Urgent, Subject: "gt-abc12 did not land (tests_failed): red",
+				Body: "mr-1 of polecat-alpha (branch polecat/gt-abc12) did not land on main: tests_failed.\n\nred\n\nThe whole output: " + log + "\n"}},
+	} {
+		q := q
+		c.change(&q)
+		got := m.r.notice(&q)
+		if name == "held before" {
+			if !q.HeldBefore() {
+				t.Fatal("the fixture is wrong")
+			}
+			c.want.Subject, got.Body = got.Subject, got.Body[:len(c.want.Body)]
+		}
+		if got.To != "mayor" || got.Type != mail.MergeNotification || got.Ref.BeadID != "gt-abc12" || got.Ref.AssignmentID != "as-1" || got.ID != c.want.ID ||
+			got.Priority != c.want.Priority || got.Subject != c.want.Subject || got.Body != c.want.Body {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
