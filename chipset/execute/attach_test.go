@@ -12,7 +12,9 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -313,5 +315,73 @@ func TestAttachWaits(t *testing.T) {
 				t.Errorf("it ended with %v", err)
 			}
 		})
+	}
+}
+
+// What can't be known of a session keeps a person from it, and what can't be locked is not started.
+func TestAttachKnowsOrRefuses(t *testing.T) {
+	t.Parallel()
+	k := newKennel(t, "")
+	k.rig.Def.Worker.Default = "claude"
+	k.dead()
+	item := *k.hook().WorkItem
+	if got, err := k.p.attachable(); err != nil || got.AssignmentID != item.AssignmentID {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, c := range map[string]struct {
+		hinder func(do func())
+		fails  func(err error) bool
+	}{
+		"no hook": {func(do func()) { k.spoilt(hook.Dir, do) }, func(err error) bool { return !errors.Is(err, state.ErrConflict) }},
+		"no bead": {func(do func()) { k.spoilt(bead.Dir, do) }, func(err error) bool { return !errors.Is(err, state.ErrConflict) }},
+		"no such worker": {func(do func()) {
+			k.rig.Def.Worker.Default = "\""
+			do()
+			k.rig.Def.Worker.Default = "claude"
+		}, func(err error) bool { var f *startFailure; return errors.As(err, &f) }},
+		"another client": {func(do func()) {
+			k.rig.Def.Worker.Default = "sh"
+			do()
+			k.rig.Def.Worker.Default = "claude"
+		}, func(err error) bool { return errors.Is(err, state.ErrConflict) }},
+	} {
+		c.hinder(func() {
+			if _, err := k.p.attachable(); err == nil || !c.fails(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	if _, err := k.p.workerEnded(t.Context(), item); !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), "no session to resume") {
+		t.Errorf("without a session: %v", err)
+	}
+	k.write(".chipset/"+string(rig.ExitRecord(deadSession)), "{")
+	if _, err := k.p.workerEnded(t.Context(), item); err == nil || errors.Is(err, state.ErrConflict) {
+		t.Errorf("with a torn record: %v", err)
+	}
+	if err := k.p.taken(); !strings.Contains(err.Error(), "it is being taken over or back just now") {
+		t.Error(err)
+	}
+
+	brief := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	held, err := k.rig.Tree.Lock(t.Context(), state.LockHook, string(alpha), hook.Dir)
+	k.fail(err)
+	if job, err := k.p.startUnlessLent(brief(), process.Spec{ID: "ses-1"}); !errors.Is(err, state.ErrLockTimeout) || job != nil {
+		t.Errorf("started without the lock: %v", err)
+	}
+	held.Unlock()
+	lease, err := k.p.takeLease(t.Context())
+	k.fail(err)
+	if err := k.p.takeBack(t.Context()); !errors.Is(err, state.ErrConflict) || k.p.lease(nil) != polecat.LeaseHeld {
+		t.Errorf("taken back from who has it: %v", err)
+	}
+	lease.Unlock()
+	k.fail(os.Remove(k.rig.Tree.Abs(k.rig.Hooks.Path(string(alpha)))))
+	k.fail(k.p.takeBack(t.Context())) // the next decision tells of the hook
+	if got := k.p.lease(nil); got != polecat.NoLease {
+		t.Errorf("the lease is %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func TestBudgetOfPlan(t *testing.T) {
 		text := ""
 		for i := range all {
 			if all[i].Type == nudge.PriorityChange {
-				text += all[i].Message
+				text += "told: " + all[i].Message
 			}
 		}
 		return text
@@ -60,7 +61,7 @@ func TestBudgetOfPlan(t *testing.T) {
 		t.Errorf("%s; %s", told(), standing())
 	}
 	h.must(h.rig.Pauses.Change(t.Context(), pause.Plan(b.ID), func(p *pause.Pause) error { return p.Resume(h.rig.Clock.Now()) }))
-	if h.tick(); told() != budgetRaised || standing() != pause.Over {
+	if h.tick(); told() != "told: "+budgetRaised || standing() != pause.Over {
 		t.Errorf("%s; %s", told(), standing())
 	}
 	if note(2000); standing() != pause.Paused {
@@ -106,6 +107,15 @@ func TestMayorKeepsBudgets(t *testing.T) {
 	_, err := h.m.fetch(h.Context())
 	h.must(err)
 	paused(pause.Bead(again), pause.Rig)
+	before := snapshotOf(t, h.rig.Tree.Root())
+	paused(pause.Bead(again), pause.Rig)
+	if after := snapshotOf(t, h.rig.Tree.Root()); after != before {
+		t.Errorf("the same again has written:\n%s\n%s", before, after)
+	}
+	want := fmt.Sprintf("bead:%s: the budget is used up: 1 attempt, and 1 were allowed; chipset resume bead:%s allows as much again", again, again)
+	if !slices.Equal(h.said, []string{want}) {
+		t.Errorf("said %q, want %q", h.said, want)
+	}
 	h.rig.Def.Budget = definition.Budget{}
 	paused(pause.Rig)
 }

@@ -255,7 +255,9 @@ func TestCallsFailInBudgets(t *testing.T) {
 	h.set(working, func(b *bead.Bead) {
 		b.Status, b.Assignee, b.AssignmentID = bead.InProgress, mayorBravo, "as-"+state.AssignmentID(working)
 	})
-	for id, tokens := range map[state.BeadID]int64{again: 1000, working: 900} {
+	nobody := h.add("of nobody") // as another program may leave it
+	h.set(nobody, func(b *bead.Bead) { b.Status, b.AssignmentID = bead.InProgress, "as-"+state.AssignmentID(nobody) })
+	for id, tokens := range map[state.BeadID]int64{again: 1000, working: 900, nobody: 900} {
 		h.must(h.rig.Spend.Note(t.Context(), spend.Record{AssignmentID: "as-" + state.AssignmentID(id), BeadID: id, AgentID: mayorBravo, UpdatedAt: state.At(h.at)}, "ses-1",
 			[]spend.Model{{Usage: spend.Usage{In: tokens}}}, 0))
 	}

@@ -3,6 +3,7 @@ package execute
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // carry carries one action out, as decided on facts that may be older than the files.
@@ -201,5 +203,75 @@ func TestMayorCannotSlingWhatAnotherProgramHung(t *testing.T) {
 	}
 	if got := h.bead(b.ID); got.Status != bead.Open || !strings.Contains(strings.Join(h.said, "\n"), "but can't be slung") {
 		t.Errorf("%+v; said %q", got, h.said)
+	}
+}
+
+// The mayor looks again when a probe or the end of its grace is due, whichever comes first, and no sooner. It hears of what is spent only where
+// that matters.
+func TestMayorLooksInTime(t *testing.T) {
+	t.Parallel()
+	h := newTownHall(t, "")
+	about := func(what string, want time.Duration) {
+		t.Helper()
+		if got := h.m.after(); got > want || got < want-time.Second || want == 0 && got != 0 {
+			t.Errorf("%s: it looks after %s, not %s", what, got, want)
+		}
+	}
+	about("nothing", 0)
+	h.m.due = state.At(h.at.Add(time.Minute))
+	about("a probe", time.Minute)
+	h.m.started = state.At(h.at)
+	h.m.due = state.At(h.at.Add(time.Hour))
+	about("its grace first", policy.StartGrace)
+	h.m.anyLive = true
+	about("its grace is over with the first polecat", time.Hour)
+	h.m.anyLive = false
+	h.m.due = state.At(h.at.Add(-time.Minute))
+	about("a probe that is due already", policy.StartGrace)
+	h.m.started = state.At(h.at.Add(time.Hour))
+	about("the clock was set back", 0)
+
+	if slices.Contains(h.m.Folders(), spend.Dir) {
+		t.Error("it looks at what is spent without a budget")
+	}
+	h.rig.Def.Budget.Day.Tokens = 1
+	if !slices.Contains(h.m.Folders(), spend.Dir) {
+		t.Error("it does not look at what is spent")
+	}
+}
+
+// A damaged file is told to the person again until the letter has been sent.
+func TestMayorTellsDamageOnce(t *testing.T) {
+	t.Parallel()
+	h := newTownHall(t, "")
+	damaged := []error{errors.New("something else"), &state.Corruption{Path: "state/work/tt-x.json", Reason: "torn"}}
+	spoilt(t, h.rig, h.rig.Mailbox(state.Human).Dir(), func() { h.m.tellDamage(t.Context(), damaged) })
+	for range 2 {
+		h.m.tellDamage(t.Context(), damaged)
+	}
+	if told := h.mail(state.Human, mail.Coordination); len(told) != 1 || told[0].Subject != "can't read state/work/tt-x.json" || told[0].Priority != mail.Urgent || !strings.HasPrefix(told[0].Body, "torn\n") {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// What a mayor can't find out it does not decide without.
+func TestMayorVerifiesAllOrNothing(t *testing.T) {
+	t.Parallel()
+	h := newTownHall(t, "")
+	spoilt(t, h.rig, mergequeue.Dir, func() {
+		if err := h.m.do(t.Context(), mayor.ClearHook{Agent: alpha, Assignment: "as-1", Verify: true}); err == nil {
+			t.Error("cleared without the queue")
+		}
+	})
+	spoilt(t, h.rig, hook.Dir, func() {
+		if err := h.m.do(t.Context(), mayor.ClearHook{Agent: alpha, Assignment: "as-1"}); err == nil {
+			t.Error("cleared without the hook")
+		}
+	})
+	if err := h.m.do(t.Context(), mayor.Reopen{Bead: "tt-none1", Note: "why"}); err == nil {
+		t.Error("reopened is nothing")
+	}
+	if told := strings.Join(h.said, "\n"); strings.Contains(told, "reopened") {
+		t.Errorf("said %q", told)
 	}
 }
