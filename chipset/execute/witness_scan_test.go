@@ -135,6 +135,13 @@ func TestWitnessFindsOverdueTasks(t *testing.T) {
 	if s := w.scan(); len(s.Reminded) != 2 {
 		t.Errorf("reminded are %v", s.Reminded)
 	}
+	for box := w.rig.Mailbox(stallingPolecat); ; time.Sleep(10 * time.Millisecond) { // until its folder's time stamp tells versions apart
+		if stamp, err := box.Stamp(); err != nil || stamp != (state.Stamp{}) {
+			w.must(err)
+			break
+		}
+	}
+	w.scan() // its mailbox is not read again after this
 	over := mail.Message{From: stallingPolecat, To: w.rig.Mayor(), Type: mail.Coordination, Subject: "done", InReplyTo: string(first), Thread: string(first)}
 	w.must(over.SetTask(mail.Task{ID: "t1", State: mail.TaskRejected}))
 	_, err := w.rig.Sender.Send(ctx, over)
