@@ -121,6 +121,7 @@ func TestBeadWaits(t *testing.T) {
 	if f := look(); !f.Held || f.OutOfBudget || f.Granted != "" {
 		t.Errorf("%+v", f)
 	}
+	k.fail(k.p.fetchPauses(&polecat.Facts{})) // there is no bead
 	now := k.p.Now()
 	k.fail(k.rig.Pauses.Change(t.Context(), pause.Bead(item.BeadID), func(p *pause.Pause) error {
 		_, err := p.Exceed(pause.Used{}, "used up", nil, now, now)

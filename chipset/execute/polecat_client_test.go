@@ -151,6 +151,9 @@ func TestClientProgress(t *testing.T) {
 	if shown.Client != "claude" || shown.ClientSession != "sess-1" || shown.Turns != 1 || shown.Tools != 1 || shown.Tool != "Bash" || shown.TokensIn != 1000 {
 		t.Errorf("shown is %+v", shown)
 	}
+	if _, err := k.rig.Spend.Get(string(rec.AssignmentID)); err != nil {
+		t.Errorf("its attempt does not count from its start: %v", err)
+	}
 	if err := os.WriteFile(filepath.Join(k.rig.Worktree(alpha), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

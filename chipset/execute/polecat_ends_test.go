@@ -63,8 +63,8 @@ func TestPolecatSaysWhyItCannotStart(t *testing.T) {
 	defer held.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := k.p.start(ctx, *k.hook().WorkItem); err == nil {
-		t.Error("it is started without the lock of worktrees")
+	if err := k.p.start(ctx, *k.hook().WorkItem); !errors.Is(err, state.ErrLockTimeout) {
+		t.Errorf("it is started without the lock of worktrees: %v", err)
 	}
 	if rec, err := k.rig.Retire.Get(string(a)); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("%+v, %v", rec, err)
@@ -165,12 +165,16 @@ func TestPolecatCannotContinue(t *testing.T) {
 		k, a := begin()
 		a.Answered, a.Kept = c.answered, c.kept
 		k.p.worker.talk.offset = 5
+		k.p.worker.talk.reader.Line([]byte(`{"type":"result","is_error":true,"api_error_status":401}`))
 		k.fail(k.p.continueSession(t.Context(), a))
 		if rec := k.record(a.Item.AssignmentID); rec.Outcome != retire.Fail || !strings.HasPrefix(rec.Reason, "worker actor: ") {
 			t.Errorf("%s: it has ended as %s: %s", name, rec.Outcome, rec.Reason)
 		}
 		if got := prompt(k); !strings.Contains(got, c.told) || k.p.worker.talk.resumed != c.resumed || k.p.worker.talk.began != 5 {
 			t.Errorf("%s: told %q", name, got)
+		}
+		if !k.p.worker.talk.reader.Trying().IsZero() {
+			t.Errorf("%s: how its last run ended counts for this one", name)
 		}
 		if told := k.story("worker.resumed"); len(told) != 1 || told[0] != "it was stopped" || !slices.Contains(k.said, fmt.Sprintf("%s: continuing %s: it was stopped", alpha, a.Item.BeadID)) {
 			t.Errorf("%s: told %q, said %q", name, told, k.said)

@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // trying is a reader of a client that tries again what fails.
@@ -109,6 +110,10 @@ func TestPolecatFindsWhatWasLeft(t *testing.T) {
 	if item, _ := k.p.leftSession(); item != nil {
 		t.Errorf("with a torn record %+v is left", item)
 	}
+	record(deadSession, process.Exit{ID: "ses-x", Done: true, StartedAt: k.p.Now(), EndedAt: k.p.Now()})
+	if item, _ := k.p.leftSession(); item != nil {
+		t.Errorf("with the record of another session %+v is left", item)
+	}
 	record(deadSession, process.Exit{ID: string(deadSession), Done: true, StartedAt: k.p.Now(), EndedAt: k.p.Now()})
 	_, err := k.rig.Hooks.Complete(t.Context(), alpha, a, deadSession, k.p.Now())
 	k.fail(err)
@@ -181,6 +186,17 @@ func TestPolecatTakesOverWhatIsWhole(t *testing.T) {
 	if whole, err := k.p.resumable(t.Context(), w); !whole || err != nil {
 		t.Errorf("with its own: %t, %v", whole, err)
 	}
+	use, _ := carry.ReadWorktree(k.rig, alpha)
+	use.Torn = true
+	k.fail(carry.WriteWorktree(k.rig, use))
+	if whole, err := k.p.resumable(t.Context(), w); whole || err != nil {
+		t.Errorf("with a torn worktree: %t, %v", whole, err)
+	}
+	k.spoilt(retire.Dir, func() {
+		if err := k.p.takeOver(t.Context(), *k.hook().WorkItem, process.Exit{}); err == nil {
+			t.Error("taken over although nobody knows whether it is over")
+		}
+	})
 	if !errors.Is(k.p.taken(), state.ErrConflict) {
 		t.Error("it is not said that somebody has it")
 	}

@@ -79,6 +79,8 @@ func TestTalkReadsWhatCounts(t *testing.T) {
 	}
 	var lines []string
 	flood := &talk{reader: &saying{}, lines: &agentcli.Lines{To: func(line []byte) { lines = append(lines, string(line)) }}}
+	log = filepath.Join(dir, "flood")
+	gittest.Write(t, dir, "flood", "the beginning\n")
 	f, err := os.OpenFile(log, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +130,7 @@ func TestProgressIsShown(t *testing.T) {
 		after  time.Duration
 		atOnce bool
 		want   int
-	}{{1, showInterval - 1, false, 0}, {1, showInterval, false, 1}, {2, showInterval, true, 2}, {3, showInterval - 1, false, 3}} {
+	}{{1, 0, false, 0}, {1, showInterval - 1, false, 0}, {1, showInterval, false, 1}, {2, showInterval, true, 2}, {3, showInterval - 1, false, 3}} {
 		r.figures.Turns = step.turns
 		if k.p.show(w, state.At(now.Add(step.after)), step.atOnce); shown().Turns != step.want {
 			t.Errorf("%+v: shown are %d turns", step, shown().Turns)

@@ -3,6 +3,8 @@ package execute
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -246,6 +248,10 @@ func TestRescueWorktree(t *testing.T) {
 	k.fail(rescue(t.Context()))
 	if files := k.git("ls-tree", "--name-only", "refs/chipset/salvage/"+string(a)); !strings.Contains(files, "unknown.txt") {
 		t.Errorf("saved %q", files)
+	}
+	k.fail(os.Rename(filepath.Join(k.dir, ".git"), filepath.Join(k.dir, ".git.away")))
+	if err := rescue(t.Context()); err == nil {
+		t.Error("saved without a repository")
 	}
 }
 

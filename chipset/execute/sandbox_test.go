@@ -140,6 +140,11 @@ func TestHostsAreAskedFor(t *testing.T) {
 		t.Errorf("said %q", last)
 	}
 	// Who has had a session in hand and left it was not the worker: nothing counts of how it ended.
+	w.preset.Prompt = agentcli.PromptScript
+	k.p.describeExit(t.Context(), w, process.Exit{PID: 1, Done: true, Code: 3})
+	if !w.exit.Script || !w.exit.Fault.IsZero() || len(k.story("warning")) != 1 {
+		t.Errorf("%+v; told %q", w.exit, k.story("warning"))
+	}
 	k.p.describeExit(t.Context(), w, process.Exit{PID: 1, Done: true, Code: 3, Attended: true})
 	if !w.exit.Lost || !w.exit.Attended || w.exit.Code != 0 {
 		t.Errorf("%+v", w.exit)
