@@ -46,8 +46,10 @@ type Options struct {
 	Run func(c Command, signals <-chan unix.Signal) Status
 }
 
-// Listen makes the socket: from now on calls are taken, and answered once Serve runs.
+// Listen makes the socket: from now on calls are taken, and answered once Serve runs. It replaces a socket that a killed
+// supervisor of the same job has left.
 func Listen(a Address, options Options) (*Server, error) {
+	_ = os.Remove(a.Path) //nolint:forbidigo // see Folder
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: a.Path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)

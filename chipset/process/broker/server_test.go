@@ -162,3 +162,21 @@ func TestSweep(t *testing.T) {
 		t.Errorf("left: %v, %v", names, err)
 	}
 }
+
+// TestLeftSocket: a supervisor that was killed before its job began has left its socket; the next one of the job takes its place.
+func TestLeftSocket(t *testing.T) {
+	a := NewAddress(t.TempDir())
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: a.Path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	if err := left.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Listen(a, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}
