@@ -272,8 +272,10 @@ func (d *decision) exited() {
 func (d *decision) endedFromOutside() {
 	why := endedOutside
 	switch exit := &d.f.Worker.Exit; {
-	case d.s.ShuttingDown, // its successor does
-		exit.Resumable && d.f.Worker.loading(d.f.Now):
+	case d.s.ShuttingDown: // its successor does
+		return
+	case exit.Resumable && d.f.Worker.loading(d.f.Now):
+		d.touch()
 		return
 	case exit.Resumable && d.f.Held:
 		d.hold(fault.Fault{})
@@ -305,7 +307,11 @@ func (d *decision) beginAnew(why string) {
 // continueSession continues a session that ended before its work was through, once its client can load it. A polecat that
 // shuts down leaves it to its successor.
 func (d *decision) continueSession(c Continue) {
-	if d.s.ShuttingDown || d.f.Worker.loading(d.f.Now) {
+	if d.s.ShuttingDown {
+		return
+	}
+	if d.f.Worker.loading(d.f.Now) {
+		d.touch()
 		return
 	}
 	d.become(Executing)
@@ -373,7 +379,14 @@ func (d *decision) executing() {
 		return
 	}
 	d.spendNoMore()
-	if since := d.f.Now.Sub(d.s.TouchedAt.Time); d.f.Progress && (since < 0 || since >= d.f.Policy.Touch) {
+	if d.f.Progress {
+		d.touch()
+	}
+}
+
+// touch shows that the work gets on: its worker does, or its client will soon load the session.
+func (d *decision) touch() {
+	if since := d.f.Now.Sub(d.s.TouchedAt.Time); since < 0 || since >= d.f.Policy.Touch {
 		d.s.TouchedAt = d.f.Now
 		d.workOn(Touch{Assignment: d.f.Worker.Assignment, Session: d.f.Worker.Session})
 	}
