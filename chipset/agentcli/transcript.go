@@ -192,10 +192,14 @@ func (t *Transcript) Called(tool string) {
 	}
 }
 
-// Quoted adds to an end what a failed run leaves to quote.
+// Quoted adds to an end what a failed run leaves to quote, where nothing is quoted yet.
 func (t *Transcript) Quoted(end End) End {
-	if end.Said = t.said; len(t.noise) > 0 {
+	switch {
+	case end.Said != "":
+	case len(t.noise) > 0:
 		end.Said = strings.Join(t.noise, "\n")
+	default:
+		end.Said = t.said
 	}
 	return end
 }
@@ -249,9 +253,9 @@ func NewPlainText() Reader { return &PlainText{} }
 // project's own ask once or twice.
 const MaxToldToGoOn = 3
 
-// WillNotGoOn is the end of a run whose agent was told to go on that often.
-func WillNotGoOn() End {
-	return End{Verdict: Unfinished, Reason: "it ended its turn again and again without reporting an end"}
+// WillNotGoOn is the end of a run whose agent was told to go on that often. It quotes the agent: its client has no part in it.
+func (t *Transcript) WillNotGoOn() End {
+	return End{Verdict: Unfinished, Reason: "it ended its turn again and again without reporting an end", Said: t.said}
 }
 
 // SessionGone is the end of a run whose client could not load the session that it was to go on

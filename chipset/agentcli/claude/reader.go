@@ -245,7 +245,7 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		}
 		return agentcli.WasRefused(tools)
 	case r.capped || r.toldToGoOn >= agentcli.MaxToldToGoOn:
-		return agentcli.WillNotGoOn()
+		return r.WillNotGoOn()
 	case code != 0:
 		return agentcli.End{}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
@@ -70,5 +71,21 @@ func TestTools(t *testing.T) {
 		if got := tool(name, json.RawMessage(`{"file_path":"x","command":"x"}`)); got.Does != want {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestWillNotGoOn: an agent that was told to go on again and again is quoted, and not the warnings of its client.
+func TestWillNotGoOn(t *testing.T) {
+	r := Client().Reader()
+	r.Line([]byte("Ripgrep is not available. Falling back to GrepTool."))
+	for _, line := range []string{`{"type":"init","session_id":"s"}`, `{"type":"message","role":"assistant","content":"I have written it."}`} {
+		r.Line([]byte(line))
+	}
+	for range agentcli.MaxToldToGoOn {
+		r.Line([]byte(`{"type":"error","message":"Agent execution blocked: go on"}`))
+	}
+	r.Line([]byte(`{"type":"result","status":"success"}`))
+	if end := r.End(0, time.Time{}); end.Verdict != agentcli.Unfinished || end.Said != "I have written it." {
+		t.Errorf("%+v", end)
 	}
 }

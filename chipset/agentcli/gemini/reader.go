@@ -172,7 +172,7 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 	case r.result == nil:
 		return agentcli.End{}
 	case r.toldToGoOn >= agentcli.MaxToldToGoOn:
-		return agentcli.WillNotGoOn()
+		return r.WillNotGoOn()
 	}
 	return agentcli.End{Verdict: agentcli.Finished}
 }
