@@ -2,8 +2,10 @@ package opencode
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
@@ -62,5 +64,61 @@ func TestGrantedCommands(t *testing.T) {
 	bash := config.Permission.Bash
 	if bash["*"] != "deny" || bash["npm publish"] != "allow" || bash["make all"] != "allow" || bash["rm *"] != "" {
 		t.Errorf("%q", bash)
+	}
+}
+
+// TestNotes: what only the plugin can tell: that a tool runs, and that the client tries again, until when.
+func TestNotes(t *testing.T) {
+	const session = `"sessionID":"ses_1"`
+	at := agentclitest.Recorded()
+	busy := `{"type":"chipset.status",` + session + `,"status":{"type":"busy"}}`
+	retry := func(attempt int, message string, wait time.Duration) string {
+		return fmt.Sprintf(`{"type":"chipset.status",%s,"status":{"type":"retry","attempt":%d,"message":%q,"next":%d}}`, session, attempt, message, at.Add(wait).UnixMilli())
+	}
+	const (
+		begins = `{"type":"step_start",` + session + `,"part":{}}`
+		tool   = `{"type":"chipset.tool",` + session + `,"part":{"callID":"c1","tool":"bash"}}`
+		used   = `{"type":"tool_use",` + session + `,"part":{"callID":"c1","tool":"bash","state":{"status":"completed"}}}`
+		ends   = `{"type":"step_finish",` + session + `,"part":{"reason":"stop"}}`
+	)
+	tests := []struct {
+		name  string
+		lines []string
+		waits bool
+		// trying is the fault that it tries to overcome, until when that lasts.
+		trying fault.Kind
+		until  string
+	}{
+		{"a request has no answer", []string{busy}, true, "", ""},
+		{"an answer begins and does not end", []string{busy, begins}, true, "", ""},
+		{"nobody says whether a tool runs", []string{begins}, false, "", ""},
+		{"a tool runs", []string{busy, begins, tool}, false, "", ""},
+		{"it has run", []string{busy, begins, tool, used}, true, "", ""},
+		{"the turn is over", []string{busy, begins, ends}, false, "", ""},
+		{"a limit", []string{busy, retry(1, "Rate limit reached", 15*time.Minute)}, true, fault.RateLimit, "2026-11-22T20:45:00Z"},
+		{"a short wait is its own", []string{busy, retry(1, "Provider is overloaded", 2*time.Second), busy}, true, fault.Overloaded, ""},
+		{"no connection", []string{busy, retry(1, "Cannot connect to API", 2*time.Second)}, true, fault.Network, ""},
+		{"a failure", []string{busy, retry(1, "Trouble", 2*time.Second)}, true, fault.ServerError, ""},
+		{"an answer begins", []string{busy, retry(1, "Trouble", 2*time.Second), begins}, true, "", ""},
+		{"answers break off again and again", []string{busy, retry(5, "Trouble", 2*time.Second), begins}, true, fault.ServerError, ""},
+		{"one did not", []string{busy, retry(5, "Trouble", 2*time.Second), begins, tool, used}, true, "", ""},
+	}
+	for _, tt := range tests {
+		r := Client().Reader()
+		for _, line := range tt.lines {
+			r.Line([]byte(line))
+		}
+		end := r.End(143, at)
+		until := ""
+		if !end.Fault.Until.IsZero() {
+			until = end.Fault.Until.UTC().Format(time.RFC3339)
+		}
+		if r.Waits() != tt.waits || r.Trying().Kind != tt.trying || end.Fault.Kind != tt.trying || until != tt.until || r.Session() != "ses_1" && len(tt.lines) > 0 {
+			t.Errorf("%s: waits %v, tries %+v, ended %+v", tt.name, r.Waits(), r.Trying(), end)
+		}
+		r.Resumed()
+		if end := r.End(143, at); !r.Trying().IsZero() || !end.Fault.IsZero() {
+			t.Errorf("%s: resumed, and tries %+v, ended %+v", tt.name, r.Trying(), end)
+		}
 	}
 }

@@ -18,7 +18,8 @@ func passages(line []byte) ([]agentcli.Passage, bool) {
 				Input                 json.RawMessage
 			}
 		} `json:"part"`
-		Error struct {
+		Status struct{ Type, Message string }
+		Error  struct {
 			Name string
 			Data struct{ Message string }
 		} `json:"error"`
@@ -36,6 +37,10 @@ func passages(line []byte) ([]agentcli.Passage, bool) {
 	case "step_finish":
 		if l.Part.Reason == "stop" {
 			return agentcli.Text(agentcli.Noted, "the turn ends"), true
+		}
+	case "chipset.status":
+		if l.Status.Type == "retry" {
+			return agentcli.Text(agentcli.Noted, "the API fails, and it tries again: "+l.Status.Message), true
 		}
 	case "error":
 		return agentcli.Text(agentcli.Erred, l.Error.Name+": "+l.Error.Data.Message), true

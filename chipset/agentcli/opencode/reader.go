@@ -12,11 +12,14 @@ import (
 
 type reader struct {
 	agentcli.Transcript
-	// finish is how the last step ended, within is true until it has; failure is the line of an error.
-	finish  string
-	within  bool
-	failure *printed
-	refused []string
+	// finish is how the last step ended, within is true until it has; failure is the line of an error, retrying that
+	// of an error after which it tries again.
+	finish            string
+	within            bool
+	failure, retrying *printed
+	refused           []string
+	// noted is true once the plugin has spoken: it says which tools run.
+	noted bool
 }
 
 type printed struct {
@@ -24,6 +27,7 @@ type printed struct {
 	Session string `json:"sessionID"`
 	Part    struct {
 		Text   string  `json:"text"`
+		Call   string  `json:"callID"`
 		Tool   string  `json:"tool"`
 		Reason string  `json:"reason"`
 		Cost   float64 `json:"cost"`
@@ -41,6 +45,14 @@ type printed struct {
 			Error  string `json:"error"`
 		} `json:"state"`
 	} `json:"part"`
+	// Status is what the plugin reports of the session.
+	Status struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+		Attempt int    `json:"attempt"`
+		// Next is when it tries again, in Unix milliseconds.
+		Next int64 `json:"next"`
+	} `json:"status"`
 	Error struct {
 		Name string `json:"name"`
 		Data struct {
@@ -60,24 +72,40 @@ func (r *reader) Line(line []byte) {
 	}
 	r.Began(l.Session)
 	switch l.Type {
+	case "chipset.status":
+		if r.noted = true; l.Status.Type == "retry" {
+			r.retrying = &l
+		}
+	case "chipset.tool":
+		r.noted = true
+		r.CallBegan(l.Part.Call)
 	case "step_start":
 		r.Total.Turns++
 		r.finish, r.failure, r.within = "", nil, true
+		if r.retrying != nil && r.retrying.Status.Attempt < brokenOff {
+			r.retrying = nil
+		}
 	case "text":
+		r.retrying = nil
 		r.Say(l.Part.Text)
 	case "tool_use":
+		r.retrying = nil
+		r.CallEnded(l.Part.Call)
 		r.Called(l.Part.Tool)
 		if l.Part.State.Status == "error" && refusal(l.Part.State.Error) {
 			r.refused = append(r.refused, agentcli.Clip(l.Part.Tool))
 		}
 	case "step_finish":
-		r.finish, r.within = l.Part.Reason, false
+		r.finish, r.within, r.retrying = l.Part.Reason, false, nil
 		k := l.Part.Tokens
 		r.Use("", spend.Usage{In: k.In + k.Cache.Read + k.Cache.Write, Cached: k.Cache.Read, Written: k.Cache.Write, Out: k.Out + k.Reasoning, CostUSD: spend.Dollars(l.Part.Cost)})
 	case "error":
 		r.failure = &l
 	}
 }
+
+// brokenOff is after how many tries an answer that begins is most likely to break off again.
+const brokenOff = 5
 
 // refusal reports whether a tool was not permitted, and not merely failed. The client
 // says it in words alone.
@@ -87,19 +115,25 @@ func refusal(message string) bool {
 
 func (r *reader) Resumed() {
 	r.Transcript.Resumed()
-	r.finish, r.failure, r.refused, r.within = "", nil, nil, false
+	r.finish, r.failure, r.retrying, r.refused, r.within, r.noted = "", nil, nil, nil, false, false
 }
 
-// Trying implements agentcli.Reader: a run that has failed should have ended.
+// Trying implements agentcli.Reader. A run that has failed should have ended.
 func (r *reader) Trying() fault.Fault {
-	if r.failure == nil {
-		return fault.Fault{}
+	switch {
+	case r.failure != nil:
+		return r.failure.end(time.Time{}).Fault
+	case r.retrying != nil:
+		return r.retrying.again(time.Time{}).Fault
 	}
-	return r.failure.end(time.Time{}).Fault
+	return fault.Fault{}
 }
 
-// Waits implements agentcli.Reader. A step begins with the first word of the model and ends after its tools.
-func (r *reader) Waits() bool { return !r.within && r.finish != "stop" && r.failure == nil }
+// Waits implements agentcli.Reader. A step begins with the first word of the model and ends after its tools; which of
+// them run only the plugin says.
+func (r *reader) Waits() bool {
+	return r.finish != "stop" && r.failure == nil && !r.Calls() && (r.noted || !r.within)
+}
 
 func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(r.judge(code, at))
@@ -111,6 +145,8 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return r.failure.end(at)
 	case r.failure != nil:
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: r.failure.reason()}
+	case r.retrying != nil && code != 0:
+		return r.retrying.again(at)
 	case code != 0 && r.Complaint("opencode run [") != "":
 		return agentcli.RefusedFlags("it prints its usage and ends")
 	case code != 0 && r.Complaint("Error: Session not found", "\x1b[91m\x1b[1mError: \x1b[0mSession not found") != "":
@@ -123,6 +159,29 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: strings.TrimSpace("it ended in the middle of its turn " + agentcli.Clip(r.finish))}
 	}
 	return agentcli.End{Verdict: agentcli.Finished}
+}
+
+// longWait is above what it waits of its own accord before it tries again.
+const longWait = time.Minute
+
+// again judges an error after which it tries again. What it says of that is the message alone.
+func (l *printed) again(at time.Time) agentcli.End {
+	e := agentcli.APIError{Kind: fault.ServerError, Message: l.Status.Message}
+	for _, known := range []struct {
+		says string
+		kind fault.Kind
+	}{
+		{"overloaded", fault.Overloaded}, {"rate limit", fault.RateLimit}, {"too many requests", fault.RateLimit}, {"connect", fault.Network},
+	} {
+		if strings.Contains(strings.ToLower(l.Status.Message), known.says) {
+			e.Kind = known.kind
+			break
+		}
+	}
+	if next := time.UnixMilli(l.Status.Next); next.Sub(at) > longWait {
+		e.Until = agentcli.Plausible(next, at)
+	}
+	return e.End()
 }
 
 func (l *printed) reason() string {

@@ -86,6 +86,11 @@ export const Chipset = async ({ client, directory }) => {
     return answer.hookSpecificOutput?.additionalContext ?? ""
   }
 
+  // note tells the rig that started this session what opencode itself does not print: that it tries again, and that a tool runs.
+  const note = (type, fields) => {
+    if (worker) process.stdout.write(JSON.stringify({ type: "chipset." + type, ...fields }) + "\n")
+  }
+
   const say = (id, text) => client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text }] } })
 
   const rested = (s) => {
@@ -121,6 +126,7 @@ export const Chipset = async ({ client, directory }) => {
     },
     "tool.execute.before": async (input, output) => {
       const id = await rootOf(input.sessionID)
+      if (id === input.sessionID) note("tool", { sessionID: id, part: { callID: input.callID, tool: input.tool } })
       const answer = await ask("before", { session_id: id, tool_name: input.tool, tool_use_id: input.callID, tool_input: output.args })
       const refused = answer.hookSpecificOutput
       if (refused?.permissionDecision === "deny") throw new Error(refused.permissionDecisionReason)
@@ -140,6 +146,7 @@ export const Chipset = async ({ client, directory }) => {
       const id = event.properties?.sessionID ?? event.properties?.info?.id
       if (event.type === "session.compacted") sessionOf(id).forgot = true
       if (event.type === "session.error" && id) sessionOf(id).failed = true
+      if (event.type === "session.status" && (await rootOf(id)) === id) note("status", { sessionID: id, status: event.properties.status })
       if (event.type === "session.idle") await idle(id)
       if (event.type === "session.deleted" && sessions.has(id)) await ask("end", { session_id: id })
     },
