@@ -28,12 +28,16 @@ func answerGemini(w http.ResponseWriter, streamed bool, a answer) {
 	for i, call := range a.Calls {
 		parts = append(parts, object{"functionCall": object{"id": a.id("call", i), "name": call.Tool, "args": call.Input}})
 	}
-	body := object{"candidates": []object{{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": parts}}},
-		"usageMetadata": object{"promptTokenCount": a.tokensIn, "candidatesTokenCount": tokensOut, "totalTokenCount": a.tokensIn + tokensOut},
-		"modelVersion":  a.model, "responseId": a.id("resp", 0)}
+	usage := object{"promptTokenCount": a.tokensIn, "candidatesTokenCount": tokensOut, "totalTokenCount": a.tokensIn + tokensOut}
+	body := func(parts []object, finish any) object {
+		return object{"candidates": []object{{"index": 0, "finishReason": finish, "content": object{"role": "model", "parts": parts}}},
+			"usageMetadata": usage, "modelVersion": a.model, "responseId": a.id("resp", 0)}
+	}
 	if !streamed {
-		writeJSON(w, http.StatusOK, body)
+		writeJSON(w, http.StatusOK, body(parts, "STOP"))
 		return
 	}
-	newStream(w).send("", body)
+	s := newStream(w)
+	s.send("", body(parts[:1], nil))
+	s.send("", body(parts[1:], "STOP"))
 }

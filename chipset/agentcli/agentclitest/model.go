@@ -28,9 +28,12 @@ type Turn struct {
 	// Say is text; Calls are tool calls, made after it.
 	Say   string
 	Calls []Call
-	// Status is that of an error of the API, with Say as its message; 0 is none, Cut ends the connection
-	// in the middle of an answer.
+	// API is the interface that the request must use, "" for any.
+	API string
+	// Status is that of an error of the API, with Say as its message; 0 is none, Cut and Hang break an answer off.
 	Status int
+	// RetryAfter is the header of that name of an error, "" for none.
+	RetryAfter string
 	// Hold delays the answer until it is closed. Seen is closed when the request
 	// has come.
 	Hold <-chan struct{} `json:"-"`
@@ -39,8 +42,13 @@ type Turn struct {
 	Always bool
 }
 
-// Cut is the Status of an answer that breaks off.
-const Cut = -1
+// Values of Turn.Status for an answer of which half is sent.
+const (
+	// Cut ends the connection in the middle of the answer.
+	Cut = -1
+	// Hang leaves it open and sends nothing more.
+	Hang = -2
+)
 
 // Call is one tool call.
 type Call struct {
@@ -190,16 +198,35 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if turn.Status == Cut {
-		w.Header().Set("Content-Length", "1000")
-		newStream(w).write("event: ping\n")
-		panic(http.ErrAbortHandler)
-	}
-	if turn.Status != 0 {
+	if turn.Status > 0 {
+		if turn.RetryAfter != "" {
+			w.Header().Set("Retry-After", turn.RetryAfter)
+		}
 		writeJSON(w, turn.Status, dialect.failure(turn))
 		return
 	}
-	dialect.answer(w, streams(r, parsed), answer{n: n, Turn: resolve(turn, &request), model: request.Model, tokensIn: len(body) / bytesPerToken})
+	a := answer{n: n, Turn: resolve(turn, &request), model: request.Model, tokensIn: len(body) / bytesPerToken}
+	if turn.Status == 0 {
+		dialect.answer(w, streams(r, parsed), a)
+		return
+	}
+	whole := httptest.NewRecorder()
+	dialect.answer(whole, streams(r, parsed), a)
+	w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
+	stream{w}.write(half(whole.Body.String()))
+	if turn.Status == Hang {
+		<-r.Context().Done()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// half is the first half of an answer, up to the end of an event where it has events.
+func half(whole string) string {
+	middle := len(whole) / 2
+	if end := strings.Index(whole[middle:], "\n\n"); end >= 0 {
+		middle += end + len("\n\n")
+	}
+	return whole[:middle]
 }
 
 // next takes the turn that answers a request. The conversation's own questions
@@ -213,7 +240,7 @@ func (m *Model) next(r Request) (Turn, int) {
 		return Turn{Say: "A bead"}, m.answers
 	}
 	for i, turn := range m.script {
-		if !r.Has(turn.Has...) || slices.ContainsFunc(turn.Lacks, func(s string) bool { return r.Has(s) }) {
+		if turn.API != "" && turn.API != r.API || !r.Has(turn.Has...) || slices.ContainsFunc(turn.Lacks, func(s string) bool { return r.Has(s) }) {
 			continue
 		}
 		if turn.Always {

@@ -1,6 +1,7 @@
 package agentclitest
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -99,8 +100,40 @@ func TestScript(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
+	m.Play(Turn{Status: 429, RetryAfter: "7"})
+	resp, err := http.Post(m.URL+"/v1/messages", "application/json", strings.NewReader(`{"tools":[{"name":"Bash"}],"messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.Header.Get("Retry-After"); got != "7" {
+		t.Errorf("to try again after %q", got)
+	}
+	_ = resp.Body.Close()
 	if status, _ := ask(t, m, "/v1/messages", `{`); status != http.StatusBadRequest {
 		t.Errorf("nonsense: %d", status)
+	}
+}
+
+// TestBrokenOff: half of an answer is sent, and then the end of the connection, or nothing.
+func TestBrokenOff(t *testing.T) {
+	m := StartModel(t, Turn{API: "chat", Say: "NEVER"}, Turn{API: "messages", Status: Hang, Say: "HALF", Always: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL+"/v1/messages", strings.NewReader(`{"stream":true,"tools":[{"name":"Bash"}],"messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	begun := make([]byte, len("event: message_start"))
+	if _, err := io.ReadFull(resp.Body, begun); err != nil || string(begun) != "event: message_start" {
+		t.Errorf("it begins with %q, %v", begun, err)
+	}
+	cancel()
+	if rest, err := io.ReadAll(resp.Body); err == nil || strings.Contains(string(rest), "message_stop") {
+		t.Errorf("a whole answer ends with %s", rest)
 	}
 }
 
