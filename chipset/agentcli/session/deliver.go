@@ -132,8 +132,21 @@ func (h *Hooks) how() string {
 	return "at " + string(h.event) + " of " + h.Client + " session " + quote.Line(h.in.Session, maxName)
 }
 
+// isOver reports whether the worker has reported its end. Its model may never read what it is given now: mail stays for
+// the agent's next session.
+func (h *Hooks) isOver() bool {
+	if h.Assignment == "" {
+		return false
+	}
+	_, err := h.Rig.Retire.Get(string(h.Assignment))
+	return err == nil
+}
+
 // tell shows an agent what it was not shown yet, once.
 func (h *Hooks) tell(ctx context.Context, who state.AgentID) (quote.Text, error) {
+	if h.isOver() {
+		return "", nil
+	}
 	before := h.recall(who)
 	all, err := h.unreadSince(who, before.Looked)
 	if err != nil {

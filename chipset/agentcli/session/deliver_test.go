@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // model is what a client's model was shown: of an answer that is too long, the beginning.
@@ -208,4 +209,26 @@ func TestANudgeToCrewIsProcessedOnceAnswered(t *testing.T) {
 	if unseen() != 0 {
 		t.Error("not processed")
 	}
+}
+
+// TestMailAfterTheReportWaits: a worker that has reported its end is ended while it reads the answer. What comes then is not
+// recorded as injected, and the agent's next session is shown it.
+func TestMailAfterTheReportWaits(t *testing.T) {
+	y := newYard(t, "")
+	id, h := y.hang("polecat-alpha", "Work")
+	y.answer(h, agentcli.SessionStart, agentcli.Input{Source: "startup"})
+	y.send("mayor", "polecat-alpha", "late", "LATE")
+	rigtest.Must(t, y.Retire.Create(string(h.Assignment), retire.Record{AssignmentID: h.Assignment, AgentID: h.Agent, BeadID: id,
+		Outcome: retire.Done, Stage: retire.Published}))
+	for _, e := range []agentcli.Event{agentcli.PostToolUse, agentcli.UserPromptSubmit, agentcli.Stop} {
+		if a := y.answer(h, e, agentcli.Input{}); a != (agentcli.Answer{}) {
+			t.Errorf("%s: %+v", e, a)
+		}
+	}
+	if told := y.told("mail.injected"); len(told) > 0 {
+		t.Errorf("injected: %q", told)
+	}
+	next := h
+	next.Assignment = "as-next"
+	wants(t, y.answer(next, agentcli.SessionStart, agentcli.Input{Session: "next", Source: "startup"}).Context, "LATE")
 }
