@@ -5,13 +5,16 @@
 package e2e_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
@@ -58,20 +61,29 @@ type stage struct {
 // set makes a stage. The definition says the rest of its worker section and more.
 func set(t *testing.T, client, permissions, more string, script ...agentclitest.Turn) *stage {
 	t.Helper()
+	return setWith(t, []string{client}, definition(client, permissions, more), script...)
+}
+
+// setWith makes a stage with several clients.
+func setWith(t *testing.T, clients []string, definition string, script ...agentclitest.Turn) *stage {
+	t.Helper()
 	bin := os.Getenv("CHIPSET_E2E")
 	if bin == "" {
 		t.Skip("CHIPSET_E2E names no folder with the clients: make e2e installs them")
 	}
-	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
-		t.Skipf("%s is not installed: %v", client, err)
+	for _, client := range clients {
+		if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
+			t.Skipf("%s is not installed: %v", client, err)
+		}
 	}
 	private(t)
 	s := &stage{t: t, model: agentclitest.StartModel(t, script...)}
 	home := t.TempDir()
+	t.Cleanup(func() { awaitEnd(home) })
 	s.home = home
 	configure(t, home, s.model.URL)
 	chipsettest.GivePersonToken(t, home)
-	s.World = chipsettest.New(t, os.Getenv(envBinary), chipsettest.Options{Definition: definition(client, permissions, more), Env: []string{
+	s.World = chipsettest.New(t, os.Getenv(envBinary), chipsettest.Options{Definition: definition, Env: []string{
 		"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_STATE_HOME=",
 		"ANTHROPIC_BASE_URL=" + s.model.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_MAX_RETRIES=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
@@ -83,6 +95,20 @@ func set(t *testing.T, client, permissions, more string, script ...agentclitest.
 		}
 	})
 	return s
+}
+
+// awaitEnd waits until no process has a home, or nearly so: whom a killed rig asked for a version ends by itself.
+func awaitEnd(home string) {
+	const most = 20 * time.Second
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+		if !slices.ContainsFunc(environs, func(path string) bool {
+			environ, err := os.ReadFile(path)
+			return err == nil && bytes.Contains(environ, []byte("HOME="+home+"\x00"))
+		}) {
+			return
+		}
+	}
 }
 
 // private makes the test's folders where only this user can write: Gemini CLI reads
@@ -116,6 +142,10 @@ func configure(t *testing.T, home, url string) {
 		".codex/config.toml":             codex,
 		".gemini/settings.json":          `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false,"maxAttempts":2}}`,
 		".config/opencode/opencode.json": string(opencode),
+		// What it would ask npm for at each start, and wait for, is there.
+		".config/opencode/package.json":      `{"dependencies":{"@opencode-ai/plugin":"*"}}`,
+		".config/opencode/package-lock.json": `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}`,
+		".config/opencode/node_modules/none": "",
 	} {
 		file := filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

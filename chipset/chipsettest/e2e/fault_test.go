@@ -1,16 +1,18 @@
 package e2e_test
 
 import (
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
-// atMost is how long one thing may take. opencode asks npm for its plugins when it starts, and every client tries a
-// request that fails several times.
+// atMost is how long one thing may take. Every client tries a request that fails several times.
 const atMost = 5 * time.Minute
 
 // TestFaultInATurn: the API fails in the middle of a turn, after work was done. The client is paused, the person is
@@ -19,25 +21,38 @@ func TestFaultInATurn(t *testing.T) {
 	faults := []struct {
 		name   string
 		status int
+		// reset is for how long the service says that it fails.
+		reset time.Duration
 		// gone: connections are refused. Without a status the API answers no more.
 		gone bool
-	}{{"429", 429, false}, {"500", 500, false}, {"cut off", agentclitest.Cut, false}, {"gone", 0, true}, {"silent", 0, false}}
+		kind fault.Kind
+	}{
+		{name: "429", status: 429, kind: fault.RateLimit}, {name: "429 with reset", status: 429, reset: 15 * time.Minute, kind: fault.RateLimit},
+		{name: "500", status: 500, kind: fault.ServerError}, {name: "529", status: 529, kind: fault.Overloaded},
+		{name: "cut off", status: agentclitest.Cut, kind: fault.Network}, {name: "gone", gone: true, kind: fault.Network},
+	}
 	for _, client := range []string{"claude", "codex", "gemini", "opencode"} {
-		for _, fault := range faults {
-			t.Run(client+"/"+fault.name, func(t *testing.T) {
+		for _, tt := range faults {
+			t.Run(client+"/"+tt.name, func(t *testing.T) {
 				asked, forever := make(chan struct{}), make(chan struct{})
-				fails := agentclitest.Turn{Has: []string{"COMMITTED"}, Status: fault.status, Say: "Trouble", Always: true}
-				if fault.status == 0 {
+				fails := agentclitest.Turn{Has: []string{"COMMITTED"}, Status: tt.status, Say: "Trouble", Always: true}
+				switch tt.status {
+				case http.StatusTooManyRequests:
+					fails.Say = "Rate limit reached"
+				case agentclitest.Cut:
+					fails = after("COMMITTED", brokenOff(tt.status))
+				}
+				if tt.reset > 0 {
+					fails.RetryAfter = strconv.Itoa(int(tt.reset.Seconds()))
+				}
+				if tt.gone {
 					fails = agentclitest.Turn{Has: []string{"COMMITTED"}, Say: "NEVER-SEEN", Seen: asked, Hold: forever}
 				}
 				s := set(t, client, "full", "", shell("I write it.", writes), fails)
 				defer close(forever)
-				if fault.status == 0 && !fault.gone {
-					s.Write(".chipset/chipset.yaml", strings.Replace(definition(client, "full", ""), "gupp: {", "gupp: {thresholds: {stall_detection: 20s}, ", 1))
-				}
 				id := s.add()
 				up := s.Start("up")
-				if fault.gone {
+				if tt.gone {
 					<-asked
 					s.model.Disconnect()
 				}
@@ -45,9 +60,17 @@ func TestFaultInATurn(t *testing.T) {
 				if inbox := s.Chipset("inbox"); !strings.Contains(inbox, "client:"+client+" has been paused") || strings.Contains(inbox, id+" is blocked") {
 					t.Errorf("the person is asked\n%s", inbox)
 				}
+				p := s.pauseOf(client)
+				t.Logf("%s: %s, until %s", p.Kind, p.Reason, p.Until)
+				if p.Kind != tt.kind {
+					t.Errorf("it is paused for %s: %s", p.Kind, p.Reason)
+				}
 				s.model.Play(after("COMMITTED", shell("I report.", reports)), after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
-				if fault.gone {
+				if tt.gone {
 					s.model.Reconnect(t)
+				}
+				if tt.reset > 0 { // which is not waited for here
+					s.Chipset("resume", "client:"+client)
 				}
 				s.Eventually(atMost, "it lands", func() bool { return s.bead(id).Status == bead.Merged })
 				s.Chipset("down")

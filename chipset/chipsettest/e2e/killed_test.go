@@ -16,7 +16,7 @@ import (
 )
 
 // TestKilledAtRandom kills rig, supervisor and client at random moments. Each time the very session goes on: the model is
-// never asked without what it did before, and nothing is charged.
+// never asked without what it did before, nothing is charged, and no mail is lost.
 func TestKilledAtRandom(t *testing.T) {
 	for _, client := range []string{"claude", "codex", "gemini", "opencode"} {
 		t.Run(client, func(t *testing.T) {
@@ -24,8 +24,12 @@ func TestKilledAtRandom(t *testing.T) {
 			id := s.add()
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
-			s.killAtRandom(id, rand.New(rand.NewPCG(seed, 0)))
+			bodies := s.killAtRandom(id, rand.New(rand.NewPCG(seed, 0)))
 			s.oneSession(id)
+			s.shownAsRecorded(bodies)
+			if got := s.Git("show", "main:greeting.txt"); got != "hello" {
+				t.Errorf("landed with %q", got)
+			}
 			begun := false
 			for i, r := range s.model.Requests() {
 				if begun && !r.Has("STEP-1-DONE") {
@@ -52,9 +56,11 @@ func stepwise(steps int) []agentclitest.Turn {
 	return append(script, always("ASSIGNED-TEXT", "printf 'STEP-%d-DONE' 1"))
 }
 
-// killAtRandom kills while the rig works, until the bead has landed. The third kill of one worker would be charged.
-func (s *stage) killAtRandom(id string, random *rand.Rand) {
+// killAtRandom kills while the rig works, until the bead has landed. The third kill of one worker would be charged. It returns
+// the bodies of the messages to the worker that were sent meanwhile, by their names.
+func (s *stage) killAtRandom(id string, random *rand.Rand) (bodies map[string]string) {
 	s.t.Helper()
+	bodies = map[string]string{}
 	const (
 		mostOfRig    = 4
 		mostOfWorker = 2
@@ -68,6 +74,7 @@ func (s *stage) killAtRandom(id string, random *rand.Rand) {
 		if s.bead(id).Status == bead.Merged {
 			break
 		}
+		s.write(bodies, "polecat-alpha", len(bodies))
 		if rigs == mostOfRig || workers < mostOfWorker && random.IntN(2) == 0 {
 			workers += s.killWorker([]string{"pid", "supervisor_pid"}[random.IntN(2)])
 			continue
@@ -79,6 +86,7 @@ func (s *stage) killAtRandom(id string, random *rand.Rand) {
 	s.t.Logf("%d kills of the rig, %d of its worker", rigs, workers)
 	s.Eventually(atMost, "it lands", func() bool { return s.bead(id).Status == bead.Merged })
 	s.end(up)
+	return bodies
 }
 
 // end ends a rig that may just have begun, of which down does not know yet.
