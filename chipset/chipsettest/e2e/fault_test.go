@@ -57,7 +57,7 @@ func TestFaultInATurn(t *testing.T) {
 					s.model.Disconnect()
 				}
 				s.Eventually(atMost, "the client is paused", func() bool { return len(s.events("scope.paused")) > 0 })
-				if inbox := s.Chipset("inbox"); !strings.Contains(inbox, "client:"+client+" has been paused") || strings.Contains(inbox, id+" is blocked") {
+				if inbox := s.Chipset("inbox"); strings.Count(inbox, " has been paused") != 1 || !strings.Contains(inbox, "client:"+client+" has been paused") || strings.Contains(inbox, id+" is blocked") {
 					t.Errorf("the person is asked\n%s", inbox)
 				}
 				p := s.pauseOf(client)

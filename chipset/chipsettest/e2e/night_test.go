@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 // nightly is the script of an agent that works in steps, asks the person at one of them, and needs a while.
@@ -107,52 +108,25 @@ func TestNightInShort(t *testing.T) {
 	}
 	s.model.Play(works...)
 	p := &person{s: s, delays: map[string]time.Duration{}}
+	bodies := map[string]string{} // by the names of the messages
 	over := make(chan struct{})
 	var beside sync.WaitGroup
-	beside.Add(2)
-	go func() { defer beside.Done(); p.answers(over) }()
-	bodies := map[string]string{} // by the names of the messages
-	go func() { defer beside.Done(); s.writes(bodies, over) }()
-
+	beside.Go(func() { p.answers(over) })
+	beside.Go(func() { s.writes(bodies, over) })
+	morning := sync.OnceFunc(func() { close(over); beside.Wait() })
+	t.Cleanup(morning)
 	up := p.starts()
-	fail := func(turn agentclitest.Turn) []agentclitest.Turn {
-		turn.Always = true
-		return append([]agentclitest.Turn{turn}, works...)
-	}
-	faults := []struct {
-		name   string
-		script []agentclitest.Turn
-		kill   bool
-	}{
-		{"529", fail(agentclitest.Turn{Status: 529, Say: "Overloaded"}), false},
-		{"hang", fail(brokenOff(agentclitest.Hang)), true},
-		{"429", fail(agentclitest.Turn{Status: 429, Say: "Rate limit reached", RetryAfter: "5"}), false},
-		{"cut", fail(brokenOff(agentclitest.Cut)), true},
-		{"key", fail(agentclitest.Turn{API: "responses", Status: 401, Say: "that key is not known here"}), false},
-	}
-	asked := func() int { return len(s.model.Requests()) }
-	for _, fault := range faults {
-		t.Logf("%s: %s, %d requests", fault.name, s.statuses(beads), asked())
-		before := asked()
-		s.Eventually(atMost, "the agents get on before "+fault.name, func() bool { return asked() >= before+len(beads) || !strings.Contains(s.statuses(beads), "progress") })
-		s.model.Play(fault.script...)
-		// Nothing tells that a fault has reached all: each has this time to do its worst.
-		time.Sleep(20 * time.Second)
-		if fault.kill {
-			up.Kill()
-			up = p.starts()
-		}
-		if fault.name == "key" {
-			t.Logf("inbox:\n%s", s.Chipset("inbox"))
-		}
-		s.model.Play(works...)
-		if fault.name == "key" {
-			s.Try("resume", "client:codex")
-		}
+	for _, trouble := range []trouble{
+		{name: "529", turn: agentclitest.Turn{Status: 529, Say: "Overloaded"}},
+		{name: "hang", turn: brokenOff(agentclitest.Hang), kill: true},
+		{name: "429", turn: agentclitest.Turn{Status: 429, Say: "Rate limit reached", RetryAfter: "5"}},
+		{name: "cut", turn: brokenOff(agentclitest.Cut), kill: true},
+		{name: "key", turn: agentclitest.Turn{API: interfaces()["claude"], Status: 401, Say: "that key is not known here"}, key: true},
+	} {
+		up = p.endures(trouble, up, beads, works)
 	}
 	s.Eventually(2*atMost, "all land", func() bool { return strings.Count(s.statuses(beads), "merged") == len(beads) })
-	close(over)
-	beside.Wait()
+	morning()
 	before := len(s.model.All())
 	s.Chipset("mail", "send", "polecat-alpha", "-s", "hello", "--body", "x", "--as", "mayor")
 	time.Sleep(5 * time.Second)
@@ -176,6 +150,46 @@ func TestNightInShort(t *testing.T) {
 		t.Errorf("questions were on the screen after %v", p.delays)
 	}
 	t.Logf("questions were on the screen after %v", p.delays)
+}
+
+// trouble is one fault of a night.
+type trouble struct {
+	name string
+	// turn is the answer to every request meanwhile.
+	turn agentclitest.Turn
+	// kill: the rig is killed before it is over. key: only the person can mend it.
+	kill, key bool
+}
+
+// endures lets the agents get on, and the models fail for a while. It returns the rig that runs then.
+func (p *person) endures(trouble trouble, up *chipsettest.Process, beads map[string]string, works []agentclitest.Turn) *chipsettest.Process {
+	s := p.s
+	s.t.Helper()
+	asked := func() int { return len(s.model.Requests()) }
+	before := asked()
+	s.t.Logf("%s: %s, %d requests", trouble.name, s.statuses(beads), before)
+	s.Eventually(atMost, "the agents get on before "+trouble.name, func() bool {
+		return asked() >= before+len(beads) || !strings.Contains(s.statuses(beads), "progress")
+	})
+	trouble.turn.Always = true
+	s.model.Play(append([]agentclitest.Turn{trouble.turn}, works...)...)
+	if trouble.key { // the person is asked once
+		s.Eventually(atMost, "the key is refused", func() bool { return s.pauseOf("claude").Kind == fault.WrongKey })
+		if inbox := s.Chipset("inbox"); strings.Count(inbox, "does not accept the key") != 1 || !strings.Contains(inbox, "chipset resume client:claude") {
+			s.t.Errorf("the person is asked\n%s", inbox)
+		}
+		s.model.Play(works...)
+		s.Chipset("resume", "client:claude")
+		return up
+	}
+	// Nothing tells that a fault has reached all: each has this time to do its worst.
+	time.Sleep(20 * time.Second)
+	if trouble.kill {
+		up.Kill()
+		up = p.starts()
+	}
+	s.model.Play(works...)
+	return up
 }
 
 // remembers fails the test if a model was asked to go on with a task without what had been done of it.
