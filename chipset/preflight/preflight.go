@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -100,9 +101,12 @@ func Test(ctx context.Context, r *rig.Rig, o Options) (c environment.Check, err 
 	if err != nil {
 		return c, err
 	}
-	if line, known := remembered(r, target, tip, key); known {
+	line, known := remembered(r, target, tip, key)
+	if known {
 		c.Subject, c.Found = line, "was green on "+tip.Short()
-		return c, nil
+		if _, err := os.Lstat(r.Tree.Abs(folder)); errors.Is(err, fs.ErrNotExist) {
+			return c, nil // nor is there anything of a start that was killed
+		}
 	}
 	lock, err := r.Tree.Lock(ctx, state.LockGit, string(siteID))
 	if err != nil {
@@ -111,7 +115,7 @@ func Test(ctx context.Context, r *rig.Rig, o Options) (c environment.Check, err 
 	defer lock.Unlock()
 	site := &execute.Site{Rig: r, ID: siteID, Dir: r.Tree.Abs(folder), Jobs: process.NewHost(o.Self), Say: o.Say}
 	defer site.Jobs.Close()
-	if err := clear(site); err != nil {
+	if err := clear(site); err != nil || known {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, clear(site)) }()
