@@ -16,6 +16,7 @@ func TestKilledSnapshots(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills real processes")
 	}
+	t.Parallel() // each snapshot waits for what the killed one before has left
 	rnd := seed(t)
 	w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 2, Test: "true"})
 	began := time.Now()
