@@ -47,10 +47,12 @@ func (p *Polecat) give(ctx context.Context, b *bead.Bead, item hook.WorkItem) er
 		return nil
 	}
 	occasion, lost := ready, ""
-	if use.Ready && use.AssignmentID == item.AssignmentID {
+	if toldOf(&use, &item) {
 		occasion, lost = anew, "It was damaged or missing, and has been made again. "
-		if err := p.save(ctx, item.AssignmentID, item.BeadID, item.Session, "its worktree was torn or gone"); err != nil {
-			return err
+		if use.Ready {
+			if err := p.save(ctx, item.AssignmentID, item.BeadID, item.Session, "its worktree was torn or gone"); err != nil {
+				return err
+			}
 		}
 		if ref := p.salvaged(&item); ref != "" {
 			lost += "What could be saved of it is on " + ref + ". "
@@ -74,7 +76,7 @@ func (p *Polecat) give(ctx context.Context, b *bead.Bead, item hook.WorkItem) er
 	if !known {
 		return state.Conflictf("the worktree of "+string(p.ID), "its record is gone")
 	}
-	use.Ready = true
+	use.Ready, use.Remade = true, false
 	if err := carry.WriteWorktree(p.Rig, use); err != nil {
 		return err
 	}
@@ -82,6 +84,11 @@ func (p *Polecat) give(ctx context.Context, b *bead.Bead, item hook.WorkItem) er
 	p.tell(event.WorkerStarted(p.ID, event.Work{Bead: b.ID, Assignment: item.AssignmentID, Session: item.Session}, "a session of yours"))
 	p.Say("%s: holds %s for your session: %s", p.ID, b.ID, b.Title)
 	return nil
+}
+
+// toldOf reports whether the person's session already knows of the worktree of its assignment.
+func toldOf(use *carry.Worktree, item *hook.WorkItem) bool {
+	return use.AssignmentID == item.AssignmentID && (use.Ready || use.Remade)
 }
 
 // tellSession writes to the person's session about its assignment, once for each occasion.

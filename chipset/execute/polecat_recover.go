@@ -37,6 +37,9 @@ func (p *Polecat) Recover(ctx context.Context) error {
 }
 
 func (p *Polecat) recover(ctx context.Context) error {
+	if err := knowFirstTip(ctx, p.Rig, p.Now()); err != nil {
+		return err
+	}
 	// Looked at before anything is ended: a worker that is told to end may
 	// well say that it has finished.
 	item, before := p.leftSession()

@@ -201,8 +201,9 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 	if err := p.makeReady(ctx, b.ID, branch, base); err != nil {
 		return "", err
 	}
+	before, _ := carry.ReadWorktree(p.Rig, p.ID)
 	err = carry.WriteWorktree(p.Rig, carry.Worktree{AgentID: p.ID, AssignmentID: item.AssignmentID, BeadID: b.ID,
-		Session: item.Session, Base: base, Branch: b.Branch})
+		Session: item.Session, Base: base, Branch: b.Branch, Remade: toldOf(&before, &item)})
 	if err != nil {
 		return "", &startFailure{"worktree", err, fault.WorktreeFailed}
 	}

@@ -72,6 +72,9 @@ const spentEvery = 2 * time.Second
 // take it along. Requests left in merging need nothing more here: the first decision
 // begins with them, and checking one out finishes it when its candidate has landed.
 func (r *Refinery) Recover(ctx context.Context) error {
+	if err := knowFirstTip(ctx, r.Rig, r.Now()); err != nil {
+		return err
+	}
 	if err := r.killOrphans(ctx); err != nil {
 		return err
 	}

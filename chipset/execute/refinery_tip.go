@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -37,7 +38,7 @@ func (r *Refinery) foreignTip(ctx context.Context, queue []mergequeue.Request) (
 		return f, nil
 	}
 	if r.known.Target != target {
-		if err := r.recallTip(target); err != nil {
+		if r.known, err = recallTip(r.Rig, target); err != nil {
 			return f, err
 		}
 	}
@@ -68,17 +69,34 @@ func (r *Refinery) foreignTip(ctx context.Context, queue []mergequeue.Request) (
 }
 
 // recallTip finds what is known of a target since an earlier process, or nothing.
-func (r *Refinery) recallTip(target git.Branch) error {
-	r.known = knownTip{Target: target}
+func recallTip(r *rig.Rig, target git.Branch) (knownTip, error) {
 	var known knownTip
-	if r.Rig.Tree.ReadJSON(tipRecord, &known) == nil && known.Target == target {
-		r.known = known
+	if r.Tree.ReadJSON(tipRecord, &known) != nil || known.Target != target {
+		known = knownTip{Target: target}
 	}
-	last, err := r.Rig.Queue.LastLanded(string(target))
-	if err == nil && last != nil && last.UpdatedAt.After(r.known.At) {
-		r.known.Tip = git.Hash(last.LandingCommit())
+	last, err := r.Queue.LastLanded(string(target))
+	if err == nil && last != nil && last.UpdatedAt.After(known.At) {
+		known.Tip = git.Hash(last.LandingCommit())
 	}
-	return err
+	return known, err
+}
+
+// knowFirstTip records the tip of a target of which nothing is known yet. Each role that starts workers or lands their
+// work begins with it: later a worker could have moved the target.
+func knowFirstTip(ctx context.Context, r *rig.Rig, now state.Time) error {
+	target, err := r.Target(ctx)
+	if err != nil {
+		return ctx.Err() // told where work lands
+	}
+	known, err := recallTip(r, target)
+	if err != nil || known.Tip != "" {
+		return err
+	}
+	tip, found, err := r.Git.ResolveRef(ctx, target.Ref())
+	if err != nil || !found {
+		return err
+	}
+	return r.Tree.ReplaceJSON(tipRecord, knownTip{Target: target, Tip: tip, At: now.Time})
 }
 
 // landedByUs reports whether the rig itself put the tip on the target, or was just about to.

@@ -102,6 +102,23 @@ func TestRefineryTellsWhoMovedTheTarget(t *testing.T) {
 	}
 }
 
+// A worker may move the target before the refinery's first look. What it held when the roles began is known by then.
+func TestTargetIsKnownBeforeWorkersStart(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, `test: "true"`)
+	m.git(m.dir, "pack-refs", "--all")
+	m.git(m.dir, "update-ref", "refs/heads/main", m.commitOn(m.tip()))
+	m.tick()
+	if n := strings.Count(strings.Join(m.said, "\n"), "told human: "); n != 1 {
+		t.Errorf("told %d times: %q", n, m.said)
+	}
+	k := newKennel(t, "")
+	var known knownTip
+	if err := k.rig.Tree.ReadJSON(tipRecord, &known); err != nil || string(known.Tip) != k.git("rev-parse", "main") {
+		t.Errorf("a polecat begins, and %+v is known: %v", known, err)
+	}
+}
+
 // What can't be recorded is not known.
 func TestRefineryRemembersWhatIsRecorded(t *testing.T) {
 	t.Parallel()

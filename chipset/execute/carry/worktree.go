@@ -33,6 +33,8 @@ type Worktree struct {
 	Branch string   `json:"branch"`
 	// Ready is true once a person's own session was told that the worktree is ready. From then on the session owns it.
 	Ready bool `json:"ready,omitempty"`
+	// Remade is true while the worktree of such a session is made again, until the session was told.
+	Remade bool `json:"remade,omitempty"`
 	// Torn is true if the last commits may be lost or torn, as after a power cut. What was left has been saved.
 	Torn bool `json:"torn,omitempty"`
 }
