@@ -167,7 +167,7 @@ func (s *sessions) attack() {
 
 // killWorker ends one of the workers that run, unless its bead has had two such kills.
 func (s *sessions) killWorker(who string, sig unix.Signal) {
-	records, _ := filepath.Glob(filepath.Join(s.Dir, ".chipset", "state", "run", "workers", "*.json"))
+	records, _ := filepath.Glob(filepath.Join(s.Dir, ".chipset", "run", "workers", "*.json"))
 	s.rnd.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	for _, path := range records {
 		data, err := os.ReadFile(path)
